@@ -111,6 +111,12 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
   judge.truth.figures.add(chain === undefined ? 'ready() done' : 'undos done')
   for (const key of undo.keys) {
     const member = judge.truth.member(key)
+    // also where what a reload has done since can't be known
+    const isLeft = chain !== undefined && leaveToOthers(judge, undo, chain, key)
+    if (isLeft) {
+      undo.left = new Set([...(undo.left ?? []), key])
+      continue
+    }
     const wanted = judge.calls.some(
       (call) =>
         call.live &&
@@ -134,10 +140,6 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
         !setByOthers(change, member, undo.settledAt, process)
       )
         judge.fault('ready', `${key}: ready() is done, and it is held (${member.own}) by us`)
-      continue
-    }
-    if (leaveToOthers(judge, undo, chain, key)) {
-      undo.left = new Set([...(undo.left ?? []), key])
       continue
     }
     if (!judge.heldBy(chain, member)) continue
@@ -451,6 +453,7 @@ export function judgeExecution(judge: Judge, sent: SentChange, member: Member): 
     known.length > 1 || // back to what it was before both
     mine.some((other) => openedSince(judge, other)) || // or to what \`ready()\` had made of it
     isFromBefore(judge, sent, member, base) ||
+    mayBeOfAnother(judge, sent, base) ||
     known.some((id) => baseWasAnnounced(judge, id, member, base))
   if (base !== undefined && base !== 'unclear' && RANK[change.to] < RANK[base] && !unsure)
     judge.fault('not ours', `${describeChange(change)}, which was ${base} before ${chain}`)
@@ -462,6 +465,26 @@ function openedSince(judge: Judge, { key, number, process }: SentChange): boolea
     (other) =>
       other.byReady && other.key === key && other.process === process && other.number > number,
   )
+}
+
+/**
+ * Whether this process has undone another ticket of the member that may have led to this state: it goes back to what was before
+ * both. An operator's drain between two tickets that is the same is opened: the known price of one record for a member.
+ */
+function mayBeOfAnother(
+  judge: Judge,
+  { key, process, authors }: SentChange,
+  base: AdminState | 'unclear' | undefined,
+): boolean {
+  return judge.calls.some(({ verb, chain, process: of, keys, live }) => {
+    if (verb !== 'undo' || live || of !== process || !keys.has(key)) return false
+    if (chain === undefined || authors.has(chain.id)) return false
+    const saved = savedMember(judge, chain.id, key)
+    return (
+      saved !== undefined &&
+      mayHaveSent(saved).some(({ kind, to }) => kind === 'hold' && to === base)
+    )
+  })
 }
 
 /**
