@@ -38,11 +38,10 @@ export interface LaidInput {
   readonly by?: Pick<Claim, 'goal'> | undefined
 }
 
-/** A change is not sent: its call has let go, or its ticket could not be written. */
+/** A change is not sent: its call has let go. */
 export interface RecalledInput {
   readonly type: 'recalled'
   readonly change: Change
-  readonly error?: DrainableError
 }
 
 /** An input without its time. */

@@ -128,10 +128,8 @@ function obey(draft: Draft, claim: Open, order: Order): void {
 // --- a change that waits for its ticket
 
 /** It is not sent. */
-function takeAway({ ledger }: Draft, { change, error }: RecalledInput): void {
-  if (ledger.pending?.change !== change) return
-  ledger.pending = null
-  if (error !== undefined) ledger.refusal = { change, error, before: null }
+function takeAway({ ledger }: Draft, { change }: RecalledInput): void {
+  if (ledger.pending?.change === change) ledger.pending = null
 }
 
 /** Drops it if the claim that asked for it wants something else by now. */

@@ -111,6 +111,12 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
   judge.truth.figures.add(chain === undefined ? 'ready() done' : 'undos done')
   for (const key of undo.keys) {
     const member = judge.truth.member(key)
+    // also where what a reload has done since can't be known
+    const isLeft = chain !== undefined && leaveToOthers(judge, undo, chain, key)
+    if (isLeft) {
+      undo.left = new Set([...(undo.left ?? []), key])
+      continue
+    }
     const wanted = judge.calls.some(
       (call) =>
         call.live &&
@@ -136,10 +142,6 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
         judge.fault('ready', `${key}: ready() is done, and it is held (${member.own}) by us`)
       continue
     }
-    if (leaveToOthers(judge, undo, chain, key)) {
-      undo.left = new Set([...(undo.left ?? []), key])
-      continue
-    }
     if (!judge.heldBy(chain, member)) continue
     const known = undo.report?.members.find(({ ref }) => keyOf(ref) === key)
     if (maybeFoundSo(judge, chain, member, known?.wasAdmin)) continue
@@ -159,17 +161,52 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
  */
 function leaveToOthers(
   judge: Judge,
-  { process, startedAt }: Undo,
+  { process, startedAt, report }: Undo,
   chain: Chain,
   key: string,
 ): boolean {
+  // after a release it is left alone, and said: what it had changed stays in its own ticket
+  const isLeftAlone = report?.members.some(
+    ({ ref, outcome }) => keyOf(ref) === key && outcome === 'overruled',
+  )
   const keepers = judge.keepersBeside(chain, process, key, startedAt)
-  const left = [chain, ...judge.ancestors(chain, process, key)]
+  const left = isLeftAlone ? [] : [chain, ...judge.ancestors(chain, process, key)]
   for (const { heirOf } of keepers) heirOf.set(key, new Set([...(heirOf.get(key) ?? []), ...left]))
   return keepers.length > 0
 }
 
-/** The same of a call whose ticket is dropped, or that has begun its undo. */
+/**
+ * Whether a drain was shown the member lower in the very process that had taken its hold, and a later one has that hold from a
+ * state file: others had taken it back, and what is there since is not its own (decision 4).
+ */
+export function cameBack(judge: Judge, { id }: Chain, member: Member): boolean {
+  const { key, own, setter, reloadedAt } = member
+  const isOfThen = ({ snapshot }: Delivery): boolean =>
+    snapshot.readings.some(
+      ({ ref, scopes }) =>
+        keyOf(ref) === key &&
+        scopes.every(({ scope }) =>
+          judge.truth.processes.some(({ name, bornAt }) => name === scope && bornAt <= setter.at),
+        ),
+    )
+  return judge.calls.some(
+    ({ chain, provider, closedAt }) =>
+      chain?.id === id &&
+      judge.looksAt(provider, key).some((look) => {
+        const shown = shownState(look, key)
+        const isBetween = look.askedAt > setter.at && look.readAt < reloadedAt
+        return (
+          isBetween &&
+          look.at <= closedAt &&
+          isOfThen(look) &&
+          shown !== undefined &&
+          isLower(own)(shown)
+        )
+      }),
+  )
+}
+
+/** {@link leaveToOthers} of a call whose ticket is dropped, or that has begun its undo. */
 export function isLeftToOthers(judge: Judge, call: Call, key: string): boolean {
   const { chain, process } = call
   if (chain === undefined) return false
@@ -416,6 +453,7 @@ export function judgeExecution(judge: Judge, sent: SentChange, member: Member): 
     known.length > 1 || // back to what it was before both
     mine.some((other) => openedSince(judge, other)) || // or to what \`ready()\` had made of it
     isFromBefore(judge, sent, member, base) ||
+    mayBeOfAnother(judge, sent, base) ||
     known.some((id) => baseWasAnnounced(judge, id, member, base))
   if (base !== undefined && base !== 'unclear' && RANK[change.to] < RANK[base] && !unsure)
     judge.fault('not ours', `${describeChange(change)}, which was ${base} before ${chain}`)
@@ -427,6 +465,26 @@ function openedSince(judge: Judge, { key, number, process }: SentChange): boolea
     (other) =>
       other.byReady && other.key === key && other.process === process && other.number > number,
   )
+}
+
+/**
+ * Whether this process has undone another ticket of the member that may have led to this state: it goes back to what was before
+ * both. An operator's drain between two tickets that is the same is opened: the known price of one record for a member.
+ */
+function mayBeOfAnother(
+  judge: Judge,
+  { key, process, authors }: SentChange,
+  base: AdminState | 'unclear' | undefined,
+): boolean {
+  return judge.calls.some(({ verb, chain, process: of, keys, live }) => {
+    if (verb !== 'undo' || live || of !== process || !keys.has(key)) return false
+    if (chain === undefined || authors.has(chain.id)) return false
+    const saved = savedMember(judge, chain.id, key)
+    return (
+      saved !== undefined &&
+      mayHaveSent(saved).some(({ kind, to }) => kind === 'hold' && to === base)
+    )
+  })
 }
 
 /**

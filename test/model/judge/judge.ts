@@ -4,6 +4,7 @@ import { isDrain, turnOfOpener, type Call, type Chain, type Verb } from '../user
 import type { Delivery, ModelProvider } from '../world/model-provider.js'
 import { judgeIdle } from './judge-idle.js'
 import {
+  cameBack,
   isLeftToOthers,
   judgeExecution,
   judgeUndone,
@@ -168,6 +169,18 @@ export class Judge implements TruthListener {
   letGo(call: Call, key: string): void {
     this.#mayWishNothing(call, key)
     this.#keepsNoMore(call, key)
+  }
+
+  /**
+   * What an operator has opened serves: its place is asked for again, and where the floor has none a drain with `onMinimum:
+   * 'fail'` lets go. One that has its outcome says no more than that; one that holds it again says so.
+   */
+  asksAgain(call: Call, key: string): void {
+    const { onMinimum = 'fail', keepReady = 1 } = call.chain?.wish.policy ?? {}
+    if (onMinimum !== 'fail' || keepReady === 0) return
+    this.#mayWishNothing(call, key)
+    const kept = call.kept.get(key)
+    if (kept !== undefined) call.kept.set(key, { ...kept, sure: false })
   }
 
   /** Whether a call still wishes a member down is left open; what it has said that it holds it holds. */
@@ -470,6 +483,7 @@ export class Judge implements TruthListener {
       return false
     // others had set the same before it was carried out: what was seen then counted as its effect
     if (setByOthers(setter.change, member, setter.at)) return false
+    if (cameBack(this, chain, member)) return false
     return RANK[own] > RANK[base] && !this.undos.revived(chain, member)
   }
 

@@ -125,6 +125,7 @@ export class Desk {
         }
         if (code === 'REJECTED' && !retryable) call.refused.add(key)
       }
+      if (event.type === 'overruled' && event.reset) this.judge.asksAgain(call, key)
       // overruled by another call of this process, or opened by its own undo
       const opened = event.type === 'phase' && event.to === 'active'
       const overruled = event.type === 'overruled' && !event.reset

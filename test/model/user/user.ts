@@ -172,6 +172,7 @@ export class User {
       this.#desk.tell(`the action of ${chain.id} begins: ${sayReport(report)}`)
       const proved = report.members.filter(({ outcome }) => outcome === 'idle')
       judgeAction(this.#judge, call, new Set(proved.map(({ ref }) => keyOf(ref))))
+      for (const member of report.members) this.#judge.isOver(call, member)
       return new Promise((resolve, reject) => {
         this.#judge.truth.clock.setTimeout(() => this.process.run(() => resolve('done')), length)
         const stop = (): void => {

@@ -264,8 +264,10 @@ class ApplyCall {
       }
       const result = this.#plane.truth.apply(sent)
       results.push(result)
-      if (!this.#over && this.#process.alive && this.#ctx.result !== undefined) {
-        this.#ctx.result(results.length - 1, result)
+      const { result: tell } = this.#ctx
+      if (!this.#over && this.#process.alive && tell !== undefined) {
+        const i = results.length - 1
+        this.#process.run(() => tell(i, result)) // with the globals of its process
         this.#learned(sent)
       }
       if (results.length < count) this.#later(next, this.#plane.random.int(0, 5))

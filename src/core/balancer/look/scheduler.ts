@@ -308,12 +308,14 @@ export class Scheduler {
     // A look that failed shows how long its limit is, not what a look takes.
     if (look.error === undefined) this.#costs.add(look.at, look.at - askedAt)
     // A look at everything goes to all subscribers, also to those with a long wait after failures.
-    const shown = refs === 'all' && look.error === undefined ? present : entries
+    const passed = refs === 'all' && look.error === undefined ? present : entries
+    // One that sits down anew because of what others are shown in this very look is still shown it.
+    const shown = passed.filter((entry) => this.#entries.has(entry))
     // The next look is scheduled only after all subscribers have requested theirs.
     const from = this.clock.now()
-    for (const entry of shown) if (this.#entries.has(entry)) entry.subscriber.see(look)
+    for (const { subscriber } of shown) subscriber.see(look)
     const to = this.clock.now()
-    this.#work.add(to, (to - from) / shown.length)
+    this.#work.add(to, (to - from) / passed.length)
     this.#looking = false
     this.#schedule()
   }

@@ -179,7 +179,7 @@ export class Run implements HandleBody, Owner, GroupedRun {
 
   /**
    * Before the first change of a member a ticket that can't be written ends its drain, because an undo would be impossible;
-   * later it is a fault, and the drain goes on.
+   * later it is a fault, and the drain goes on. It is no refusal of the balancer: others may send the same.
    */
   async keep(changes: readonly Wanted[]): Promise<void> {
     const { step } = this.#spec
@@ -191,10 +191,8 @@ export class Run implements HandleBody, Owner, GroupedRun {
       await ticket.before(first.length > 0 ? FIRST_ANSWER : LATER_ANSWER)
     } catch (thrown) {
       const error = toDrainableError(thrown, this.provider.name, this.#spec.subject)
-      for (const { change, claim } of first) {
-        this.#balancer.take(change.ref, { type: 'recalled', change, error })
+      for (const { change, claim } of first)
         this.#balancer.take(change.ref, { type: 'end', claim, outcome: 'refused', error })
-      }
     }
   }
 

@@ -58,7 +58,8 @@ function seeLacked({ ledger }: Draft, pending: Pending, { own, scopes }: Told): 
 
 /**
  * What others did to a state of ours. Lower in a process that had taken it: somebody took it back, and what is set there
- * later is not ours. Lower in another process: that forgot it, and a state file of a later one can bring it back.
+ * later is not ours. Lower in another process: that forgot it, and a state file of a later one can bring it back: then it is
+ * in place again.
  */
 function seeOthers(draft: Draft, { own, stored }: Told, view: number, isNew: boolean): void {
   const { ledger } = draft
@@ -73,6 +74,7 @@ function seeOthers(draft: Draft, { own, stored }: Told, view: number, isNew: boo
   if (!isNew || mayShowYet(ledger)) return
   const lowered = draft.claims.filter(({ confirmed }) => !atLeast(own, confirmed))
   if (isLower) forgotten(ledger, set, own)
+  else if (isBack(ledger, own)) ledger.set = own
   else if (lowered.length === 0 && own !== set && (own !== 'ready' || !owes(ledger))) return
   // Its answer speaks of the process that was there when it was sent.
   if (ledger.pending === null) draft.tell(draft.view(view).incarnations)
@@ -102,9 +104,14 @@ function takenBack(draft: Draft, own: AdminState): void {
 
 /** Another process shows less than we had set. A state of ours from before is ours again: a state file has brought it back. */
 function forgotten(ledger: Draft['ledger'], set: AdminState, own: AdminState): void {
-  const isBack = ledger.earlier.includes(own)
-  if (!isBack) ledger.earlier = unique([...ledger.earlier, set])
-  ledger.set = isBack ? own : null
+  ledger.set = null
+  if (isBack(ledger, own)) ledger.set = own
+  else ledger.earlier = unique([...ledger.earlier, set])
+}
+
+/** Whether another process shows a state of ours again, after one that had forgotten it. */
+function isBack({ set, earlier }: Draft['ledger'], own: AdminState): boolean {
+  return set === null && earlier.includes(own)
 }
 
 /** Half of a refused change may have been carried out: its very own effect, which was not there before, is in doubt. */

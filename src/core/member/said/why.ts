@@ -115,6 +115,16 @@ function succeeded({ ending, phase }: Claim): boolean {
   return outcome === 'removed' || outcome === 'restored' || outcome === 'terminated'
 }
 
+const NOT_AGAIN = 'it is not tried again'
+
+/** A first hold is not sent before its ticket is saved, so the balancer was not asked. */
+function explainUnsent({ ref, claim }: ClaimedMember, say: Say): void {
+  const { outcome, error } = claim.ending.ended ?? {}
+  if (outcome !== 'refused' || error?.code !== 'TICKET_INVALID') return
+  const text = `${formatRef(ref)}: 'hold' was not sent: ${error.message}`
+  say('refused', text, { hint: NOT_AGAIN })
+}
+
 /** Explains our own changes that have not succeeded: refused, held back by the floor, or not answered. */
 function explainChanges(claimed: ClaimedMember, wallOffset: number, say: Say): void {
   const { ref, claim, ledger } = claimed
@@ -122,17 +132,12 @@ function explainChanges(claimed: ClaimedMember, wallOffset: number, say: Say): v
   const name = formatRef(ref)
   if (ledger.refusal !== null) {
     const { change, error } = ledger.refusal
-    // A change is not sent before its ticket is saved, so the balancer was not asked.
-    const isUnsent = error.code === 'TICKET_INVALID'
     const isOver = claim.ending.ended?.outcome === 'refused'
-    const how = isUnsent ? 'was not sent' : 'was refused by the balancer'
-    say('refused', `${name}: '${change.kind}' ${how}: ${error.message}`, {
-      hint:
-        isTriedAgain(ledger.refusal) && !isUnsent && !isOver
-          ? 'it is tried again'
-          : 'it is not tried again',
+    say('refused', `${name}: '${change.kind}' was refused by the balancer: ${error.message}`, {
+      hint: isTriedAgain(ledger.refusal) && !isOver ? 'it is tried again' : NOT_AGAIN,
     })
   }
+  explainUnsent(claimed, say)
   if (claim.atMinimum) {
     say(
       'pool-at-minimum',
