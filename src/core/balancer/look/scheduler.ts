@@ -308,14 +308,14 @@ export class Scheduler {
     // A look that failed shows how long its limit is, not what a look takes.
     if (look.error === undefined) this.#costs.add(look.at, look.at - askedAt)
     // A look at everything goes to all subscribers, also to those with a long wait after failures.
-    const passed = refs === 'all' && look.error === undefined ? present : entries
+    const shown = refs === 'all' && look.error === undefined ? present : entries
     // One that sits down anew because of what others are shown in this very look is still shown it.
-    const shown = passed.filter((entry) => this.#entries.has(entry))
+    const sitting = shown.filter((entry) => this.#entries.has(entry))
     // The next look is scheduled only after all subscribers have requested theirs.
     const from = this.clock.now()
-    for (const { subscriber } of shown) subscriber.see(look)
+    for (const { subscriber } of sitting) subscriber.see(look)
     const to = this.clock.now()
-    this.#work.add(to, (to - from) / passed.length)
+    this.#work.add(to, (to - from) / shown.length)
     this.#looking = false
     this.#schedule()
   }

@@ -18,7 +18,8 @@ export function takeBack(draft: Draft, { id }: Claim, left: Left | undefined): v
     if (others.some(isLive) || ledger.pending !== null) return // it tells nothing of this member
     Object.assign(ledger, emptyLedger(draft.now))
   }
-  if (others.some(isTakenBack) || (others.length > 0 && knows(ledger))) add(draft, left.ledger)
+  // Where a claim has seen its hold taken back, what an earlier ticket has in place went with it.
+  if (others.some(({ overrules }) => knows(ledger) || overrules > 0)) add(draft, left.ledger)
   else if (owes(left.ledger)) believe(draft, left.ledger)
   else {
     ledger.found ??= left.ledger.found
@@ -29,11 +30,6 @@ export function takeBack(draft: Draft, { id }: Claim, left: Left | undefined): v
 /** Whether two ledgers are of two members that have had one name. */
 function isOfAnother({ found }: Ledger, { found: theirs }: Ledger): boolean {
   return found !== null && theirs !== null && !isSameIdentity(found.identity, theirs.identity)
-}
-
-/** Whether a claim has seen its hold taken back: what an earlier ticket has in place went with it. */
-function isTakenBack({ overrules }: Claim): boolean {
-  return overrules > 0
 }
 
 /** Whether a change of ours is known to be in place. */

@@ -115,14 +115,17 @@ function succeeded({ ending, phase }: Claim): boolean {
   return outcome === 'removed' || outcome === 'restored' || outcome === 'terminated'
 }
 
-const NOT_AGAIN = 'it is not tried again'
-
-/** A first hold is not sent before its ticket is saved, so the balancer was not asked. */
-function explainUnsent({ ref, claim }: ClaimedMember, say: Say): void {
+/** A first hold is not sent before its ticket is saved: the balancer was not asked then. */
+function explainRefusal({ ref, claim, ledger: { refusal } }: ClaimedMember, say: Say): void {
   const { outcome, error } = claim.ending.ended ?? {}
-  if (outcome !== 'refused' || error?.code !== 'TICKET_INVALID') return
-  const text = `${formatRef(ref)}: 'hold' was not sent: ${error.message}`
-  say('refused', text, { hint: NOT_AGAIN })
+  const isOver = outcome === 'refused'
+  const said =
+    isOver && error?.code === 'TICKET_INVALID'
+      ? `'hold' was not sent: ${error.message}`
+      : refusal && `'${refusal.change.kind}' was refused by the balancer: ${refusal.error.message}`
+  if (said === null) return
+  const hint = `it is ${refusal && isTriedAgain(refusal) && !isOver ? '' : 'not '}tried again`
+  say('refused', `${formatRef(ref)}: ${said}`, { hint })
 }
 
 /** Explains our own changes that have not succeeded: refused, held back by the floor, or not answered. */
@@ -130,14 +133,7 @@ function explainChanges(claimed: ClaimedMember, wallOffset: number, say: Say): v
   const { ref, claim, ledger } = claimed
   if (claim.goal.kind === 'watch') return
   const name = formatRef(ref)
-  if (ledger.refusal !== null) {
-    const { change, error } = ledger.refusal
-    const isOver = claim.ending.ended?.outcome === 'refused'
-    say('refused', `${name}: '${change.kind}' was refused by the balancer: ${error.message}`, {
-      hint: isTriedAgain(ledger.refusal) && !isOver ? 'it is tried again' : NOT_AGAIN,
-    })
-  }
-  explainUnsent(claimed, say)
+  explainRefusal(claimed, say)
   if (claim.atMinimum) {
     say(
       'pool-at-minimum',
