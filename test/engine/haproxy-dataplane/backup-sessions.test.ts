@@ -12,7 +12,11 @@ const WITH_BACKUP: typeof CONFIG = (port, dir) =>
     .replace(/server web1 \S+/, `$& ${CUTS}`)
     .replace(/server web2 \S+/, '$& backup')
 
-describe.each(pairs('3.4'))(
+const PAIRS = pairs('3.4')
+if (PAIRS.length === 0)
+  test.skip('needs HAProxy 3.4, which Debian has only at times', () => undefined)
+
+describe.each(PAIRS)(
   'a backup at work, Data Plane API $api before HAProxy $engine.version',
   { timeout: 60_000 },
   ({ engine, api }) => {
