@@ -330,7 +330,9 @@ function deny(
     claim.held = false
     const { ref } = draft
     const words = `${formatRef(ref)} was made ready by another client, and is not drained again: ${error.message}`
-    draft.lose(claim, new DrainableError('IDLE_LOST', words, { ref, cause: error }))
+    const lost = new DrainableError('IDLE_LOST', words, { ref, cause: error })
+    draft.lose(claim, lost)
+    if (claim.ending.settled) draft.fault(claim, lost) // it has its outcome, and no other end
   }
   if (isFinal && claim.policy.onMinimum === 'fail') draft.finish(claim, 'refused', error)
 }
