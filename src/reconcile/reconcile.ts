@@ -270,6 +270,7 @@ class Loop implements Reconciler {
     this.#sessions = [...balancersOf(this.#provider)].map(([key, provider]) => {
       const spec: SessionSpec = {
         provider,
+        isOnly: key === undefined,
         options: this.#options,
         term,
         tickets: this.#tickets,

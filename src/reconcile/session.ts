@@ -44,6 +44,8 @@ const RETRY_TO = 15_000
 /** What one session is about: one balancer, for as long as we may change it. */
 export interface SessionSpec {
   readonly provider: DrainableProvider
+  /** Whether it is the only balancer: of several, not each has every pool. */
+  readonly isOnly: boolean
   readonly options: ResolvedReconcile
   readonly term: Term | undefined
   readonly tickets: TicketStore
@@ -274,7 +276,8 @@ export class Session {
     // It may come, and it may be a name that nobody has: that is told once.
     const { missing } = wanted.plan
     for (const [pool, words] of missing)
-      if (!this.#missing.has(pool)) this.#spec.fault(new DrainableError('NOT_FOUND', words))
+      if (this.#spec.isOnly && !this.#missing.has(pool))
+        this.#spec.fault(new DrainableError('NOT_FOUND', words))
     this.#missing = missing
     if (!this.#spec.options.dryRun) {
       this.#additions?.seen(look)

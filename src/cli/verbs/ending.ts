@@ -29,7 +29,7 @@ export function targetOf(
   texts: readonly string[],
   rules: TargetRules = {},
 ): Target {
-  const tagged = texts.find((text) => text.startsWith(`${named}:`))
+  const tagged = texts.find((text) => text.startsWith(`${named}:`) && text.includes('/'))
   if (tagged !== undefined && combinedOf(provider) === undefined)
     throw new DrainableError(
       'INVALID_OPTIONS',

@@ -86,7 +86,9 @@ export function lateError(draft: Draft, claim: Opening): DrainableError {
 /** Why the balancer could not be read for the larger part of the time of an opening; null if it could. */
 export function mostlyUnread({ now }: Draft, { goal }: Opening): DrainableError | null {
   const { unread, since } = goal
-  return unread !== null && unread.at - since > now - unread.at ? unread.error : null
+  if (unread === null) return null
+  const all = unread.before + now - (unread.from ?? now)
+  return all * 2 > now - since ? unread.error : null
 }
 
 /** Why an opening has not come to its end in its time. */

@@ -336,8 +336,7 @@ function giveUp(draft: Draft, claim: Opening): void {
   const { until, lateUntil } = claim.goal
   const { ledger } = draft
   const { unread } = draft.claimed(claim).facts
-  if (unread !== null)
-    claim.goal = { ...claim.goal, unread: { error: unread.error, at: draft.now } }
+  countUnread(claim, unread?.error, draft.now)
   if (awaitsLate(draft, claim) && unread === null) {
     if (lateUntil !== null && draft.now >= lateUntil)
       draft.finish(claim, 'refused', lateError(draft, claim))
@@ -349,6 +348,16 @@ function giveUp(draft: Draft, claim: Opening): void {
   else if (ledger.refusal !== null) draft.finish(claim, 'refused', ledger.refusal.error)
   else if (ledger.loss === null && barred !== null) draft.finish(claim, 'unreachable', barred)
   else draft.finish(claim, 'refused', ledger.loss ?? tooLate(draft, claim))
+}
+
+/** Counts for how long the balancer could not be read. @param error - why it can't be now */
+function countUnread(claim: Opening, error: DrainableError | undefined, now: number): void {
+  const { unread } = claim.goal
+  const { from = null, before = 0 } = unread ?? {}
+  if (error !== undefined)
+    claim.goal = { ...claim.goal, unread: { error, from: from ?? now, before } }
+  else if (unread !== null && from !== null)
+    claim.goal = { ...claim.goal, unread: { ...unread, from: null, before: before + now - from } }
 }
 
 /** Ends an opening whose time is over if no look came back in time. */

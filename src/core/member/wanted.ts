@@ -103,8 +103,15 @@ export interface OpenGoal {
   readonly isTheirs: boolean
   /** How many changes were sent for it. */
   readonly tries: number
-  /** Why the newest look that failed did, and when that was known; null: none has. */
-  readonly unread: { readonly error: DrainableError; readonly at: number } | null
+  /** Why the newest look that failed did, since when looks fail (null: they come), and for how long they did before; null: never. */
+  readonly unread: Unread | null
+}
+
+/** For how long a balancer could not be read, in milliseconds. */
+interface Unread {
+  readonly error: DrainableError
+  readonly from: number | null
+  readonly before: number
 }
 
 /** Options of an undo, or of `ready()`. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { ReconcileOptions } from 'drainable'
+import { combineProviders, reconcile, type ReconcileOptions } from 'drainable'
+import { fakeClock, fakeProvider } from 'drainable/testing'
 import { bench, desired, web } from './set-up.js'
 
 describe('the status of a reconciler', () => {
@@ -34,6 +35,18 @@ describe('the status of a reconciler', () => {
       { ref: { member: 'c' }, want: 'absent', held },
     ])
     expect(faults).toEqual([`NOT_FOUND ${held}`])
+  })
+
+  it('is told of no pool that only another balancer has', async () => {
+    const clock = fakeClock()
+    const one = fakeProvider({ pools: { web: ['a'] }, clock, instance: 'one' })
+    const two = fakeProvider({ pools: { api: ['b'] }, clock, instance: 'two' })
+    await using loop = reconcile(combineProviders({ one, two }), { pools: ['web', 'api'], clock })
+    const faults: string[] = []
+    loop.on('fault', ({ message }) => faults.push(message))
+    loop.set([])
+    await clock.advance(5_000)
+    expect(faults).toEqual([])
   })
 
   it("says what is asked of another client's member", async () => {

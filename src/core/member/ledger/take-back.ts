@@ -10,7 +10,7 @@ import { targetOf } from '../whose.js'
  * and a claim looks after it: then only the state found is merged, and the earlier one stands. A claim that waits, or that found
  * the member drained, has changed nothing; a record without claims knows no more than its last ticket did.
  */
-export function takeBack(draft: Draft, { id }: Claim, left: Left | undefined): void {
+export function takeBack(draft: Draft, { id, startedAt }: Claim, left: Left | undefined): void {
   if (left === undefined) return
   const { ledger } = draft
   const others = draft.claims.filter((other) => other.id !== id)
@@ -18,8 +18,9 @@ export function takeBack(draft: Draft, { id }: Claim, left: Left | undefined): v
     if (others.some(isLive) || ledger.pending !== null) return // it tells nothing of this member
     Object.assign(ledger, emptyLedger(draft.now))
   }
-  // Where a claim has seen its hold taken back, what an earlier ticket has in place went with it.
-  if (others.some(({ overrules }) => knows(ledger) || overrules > 0)) add(draft, left.ledger)
+  // Where a later claim has seen its hold taken back, what an earlier ticket has in place went with it.
+  const isGone = (one: Claim): boolean => one.overrules > 0 && one.startedAt > startedAt
+  if (others.some((one) => knows(ledger) || isGone(one))) add(draft, left.ledger)
   else if (owes(left.ledger)) believe(draft, left.ledger)
   else {
     ledger.found ??= left.ledger.found
