@@ -125,10 +125,15 @@ export class ListCost {
       if (this.#wanted <= MANY) return undefined
       this.#wanted = -Infinity // asked once
     }
-    const count = await size()
+    const count = await (isFew ? size().catch(notTold) : size())
     if (isFew && count === undefined) return undefined
     return { time: REQUEST, bytes: Math.max(1, count ?? 0) * ROW, count: Math.max(1, count ?? 0) }
   }
+}
+
+/** Nobody has to know: few can be asked for one by one. */
+function notTold(error: unknown): undefined {
+  if (!isDrainableError(error)) throw error
 }
 
 /** So many looks in a row have to show the same before one is left out. */

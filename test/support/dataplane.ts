@@ -37,11 +37,14 @@ export async function rig(
 }
 
 /** A real clock and a signal that never fires, unless one is given. */
-export function context(signal: AbortSignal = new AbortController().signal): CallContext {
+export function context(
+  signal: AbortSignal = new AbortController().signal,
+  later = 0,
+): CallContext {
   return {
     signal,
     clock: {
-      now: () => performance.now(),
+      now: () => performance.now() + later,
       setTimeout: (fn, ms) => {
         const timer = setTimeout(fn, ms)
         return () => clearTimeout(timer)
@@ -50,15 +53,15 @@ export function context(signal: AbortSignal = new AbortController().signal): Cal
   }
 }
 
-/** The reading of one member. */
-export async function look(lb: DrainableProvider, ref: MemberRef): Promise<Reading> {
-  const { readings } = await lb.observe([ref], context())
+/** The reading of one member. @param later - by how many milliseconds its clock is ahead */
+export async function look(lb: DrainableProvider, ref: MemberRef, later = 0): Promise<Reading> {
+  const { readings } = await lb.observe([ref], context(undefined, later))
   return readings[0]!
 }
 
 /** The reading of a member that must be there. */
-export async function present(lb: DrainableProvider, ref: MemberRef) {
-  const reading = await look(lb, ref)
+export async function present(lb: DrainableProvider, ref: MemberRef, later = 0) {
+  const reading = await look(lb, ref, later)
   if (!reading.present) throw new Error(`${ref.pool}/${ref.member} is not there`)
   return reading
 }

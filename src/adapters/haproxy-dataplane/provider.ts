@@ -153,9 +153,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const pools = names.map((pool) => toPoolReading(pool, view))
     const isAll = this.#memory.knowsAll(process)
     const snapshot: Snapshot = { readings, pools, ...(isAll && { ended: 'unlisted' }) }
-    const seen = this.#eyes === undefined ? snapshot : await this.#eyes.see(snapshot, refs, ctx)
-    for (const { ref } of seen?.readings ?? []) this.#api.unresolved.seen(ref, view.sampledAt)
-    return seen
+    return this.#eyes === undefined ? snapshot : this.#eyes.see(snapshot, refs, ctx)
   }
 
   apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {

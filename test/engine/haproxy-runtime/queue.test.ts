@@ -52,4 +52,33 @@ describe.each(engines('haproxy'))('a queue on HAProxy $version', (engine) => {
       expect(await it.haproxy.stat('web', 's1', 'slim')).toBe('1')
     },
   )
+
+  it.concurrent(
+    'is served by a server that comes up at weight 0 for a backup',
+    async ({ expect }) => {
+      const config = (port: (name: string) => number): string =>
+        `${site(port, 'web', { backend: FULL })}  server s3 127.0.0.1:${port('s3')} backup\n`
+      await using it = await lab({ engine, config })
+      await using lb = it.provider()
+      await using run = startDrain(lb, web1, { timeout: '30s', seal: true })
+      expect((await run.done).outcome).toBe('idle')
+      const sent = await waiting(it)
+      expect((await run.restore()).outcome).toBe('restored')
+      for (const answer of await Promise.all(sent))
+        expect(answer).toMatchObject({ status: 200, server: 's1' })
+    },
+  )
+
+  it.concurrent('is served by a server without a limit', async ({ expect }) => {
+    const config = (port: (name: string) => number): string =>
+      site(port, 'web', { backend: FULL, s1: 'maxconn 0' })
+    await using it = await lab({ engine, config })
+    await using lb = it.provider()
+    await it.haproxy.cli('set server web/s1 state drain')
+    const sent = await waiting(it)
+    await ready(lb, web1)
+    for (const answer of await Promise.all(sent))
+      expect(answer).toMatchObject({ status: 200, server: 's1' })
+    expect(await it.haproxy.stat('web', 's1', 'slim')).toBe('')
+  })
 })

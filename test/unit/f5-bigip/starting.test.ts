@@ -42,3 +42,14 @@ test('an undo whose path does not exist for a minute ends after 30 s', async () 
   expect(members).toMatchObject([{ outcome: 'refused', error: { code: 'CONFLICT', message } }])
   expect(clock.now() - began).toBeLessThan(36_000)
 })
+
+test('a write that was lost is not called refused because its second try meets no path', async () => {
+  using clock = ioClock()
+  await using it = await rig({ latency: 20, clock: clock.latency })
+  await using lb = connect(it.fake)
+  const busy = { code: 503, message: 'There is an active asynchronous task.', errorStack: [] }
+  it.fake.fail({ match: /^PATCH/, how: 'status', status: 503, times: 1, body: busy })
+  it.fake.fail(starting)
+  const applied = lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], { ...ctx(), clock })
+  expect(await clock.run(applied)).toMatchObject([{ status: 'unknown' }])
+})

@@ -135,12 +135,24 @@ describe.concurrent('a server whose name does not resolve', () => {
       expect(opened.hints?.join()).toContain('what is set since is not shown')
       for (const mask of masks) {
         fake.setMask(WEB1, mask)
-        const { own, hints } = await present(lb, WEB1)
+        const { own, hints } = await present(lb, WEB1, 6_000)
         expect(own).toBe(mask === 0x28 ? 'drain' : 'maint')
         if (own === 'maint') expect(hints?.join()).toContain('its own state is hidden')
       }
     },
   )
+
+  test('that we have opened is told so to each look that begins soon after', async () => {
+    await using fake = await startFake()
+    fake.setMask(WEB1, 0x28)
+    await using lb = connect(fake, { maintCuts: false })
+    await present(lb, WEB1)
+    expect((await change(lb, UNDO)).status).toBe('applied')
+    // A plan, or a look for metrics, comes before that of the undo.
+    expect((await present(lb, WEB1)).own).toBe('ready')
+    expect((await present(lb, WEB1)).own).toBe('ready')
+    expect((await present(lb, WEB1, 6_000)).own).toBe('maint')
+  })
 
   test('that another client drains again during our undo is not read as ready later', async () => {
     await using fake = await startFake()

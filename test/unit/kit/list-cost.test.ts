@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { DrainableError } from 'drainable/provider'
 import { ListCost, Spending } from '../../../src/kit/look-cost.js'
 
 /** After a list of so many objects that took so long and so many bytes, and a request of some milliseconds. */
@@ -55,6 +56,13 @@ test.each([undefined, 1_000])(
     expect(asked).toBe(1)
   },
 )
+
+test('a few objects are asked for one by one where their number may not be asked for', async () => {
+  const cost = new ListCost(new Spending())
+  const refused = (): Promise<never> =>
+    Promise.reject(new DrainableError('FORBIDDEN', 'not by this user'))
+  for (let look = 0; look < 100; look += 1) expect(await cost.pays(8, refused)).toBe(false)
+})
 
 test('a first list is read by a device that does not tell how many objects it has', async () => {
   expect(await first(undefined, 17)).toEqual([true])

@@ -37,6 +37,8 @@ type Written = { readonly status: 'applied' } | Failed
 type Answered = Written & {
   /** `rejected` in words that can be those of a layer that did not wait for the end. */
   readonly mayStillCome?: true
+  /** Nothing behind the REST framework has seen it. */
+  readonly isUnseen?: true
 }
 
 const APPLIED: Written = { status: 'applied' }
@@ -57,7 +59,9 @@ export async function writeOne(write: Write, ctx: CallContext): Promise<Written>
   await pause(ctx.clock, AGAIN, ctx.signal)
   const after = await readBack(write, ctx)
   if (after === 'shown') return APPLIED
-  return after === 'unread' || isLost(first.error) ? first : once()
+  if (after === 'unread' || isLost(first.error)) return first
+  const again = await once()
+  return again.isUnseen === true ? first : again // which says nothing of the first one
 }
 
 /** Whether what was sent may still be carried out. */
@@ -88,8 +92,7 @@ async function send(write: Write, ctx: CallContext): Promise<Answered> {
     const { kind } = meaning
     if (kind === 'ok' && shows(session.value(meaning, what), words)) return APPLIED
     const error = kind === 'ok' ? withoutEffect(what, session.host) : session.toError(meaning, what)
-    // The REST framework still starts: nothing behind it has seen the write.
-    if (kind === 'unregistered') return { status: 'rejected', error }
+    if (kind === 'unregistered') return { status: 'rejected', error, isUnseen: true } // it still starts
     if (LEFT_OPEN.has(kind)) return { status: 'unknown', error }
     const table = COMES_TO[kind]
     if (table === undefined) return { status: 'rejected', error }

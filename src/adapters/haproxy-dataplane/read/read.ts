@@ -174,7 +174,7 @@ function verdictOf(row: StatsRow, server: RuntimeServer | undefined): Verdict {
 function known(verdict: Verdict, row: StatsRow, { process, at, unresolved }: Look): Verdict {
   if (!isUnresolved(row.status)) unresolved.forget(row)
   else if (verdict.own === 'drain') unresolved.drained(row, process, at)
-  else if (verdict.hidden === true && unresolved.isReady(row, process)) {
+  else if (verdict.hidden === true && unresolved.isReady(row, process, at)) {
     const { inherited = 'maint', setBy, doubt = '' } = verdict
     const words = `it was made ready here, and what is set since is not shown: ${doubt}`
     return { own: 'ready', inherited, ...(setBy === undefined ? {} : { setBy }), doubt: words }

@@ -297,42 +297,41 @@ function header(reply: HttpReply, name: string): string | undefined {
   return Array.isArray(value) ? value[0] : value
 }
 
+/** How long after a change looks may begin that it still speaks for, in milliseconds. */
+const SPEAKS = 5_000
+
 /**
  * Servers whose names do not resolve. The API shows the drain of such a server, and neither its maintenance nor that it
  * has none (masks 20, 21 and 29 read alike). So one that was seen drained, and then made ready here in the same process,
- * is known to be ready by that word alone; and only until the first look after it, because another client's maintenance
- * would not show.
+ * is known to be ready by that word alone; and only by looks that begin soon after it, because another client's
+ * maintenance would not show.
  */
 export class Unresolved {
   /** The process in which a server was seen drained. */
   readonly #drained = new Map<string, string>()
-  /** Made ready here: in which process, and on the clock from when on a look ends that. */
-  readonly #opened = new Map<string, { readonly process: string; readonly until: number }>()
+  /** Made ready here: in which process, and on the clock when the change was over. */
+  readonly #opened = new Map<string, { readonly process: string; readonly endedAt: number }>()
 
   /** The API has answered that it set this state. */
   told(ref: MemberRef, state: AdminState): void {
     const process = this.#drained.get(refKey(ref))
     if (state === 'ready' && process !== undefined)
-      this.#opened.set(refKey(ref), { process, until: Infinity })
+      this.#opened.set(refKey(ref), { process, endedAt: Infinity })
     else this.#opened.delete(refKey(ref))
   }
 
-  /** A change is over: looks that are begun from now on are later than it. */
+  /** A change is over. */
   ended(ref: MemberRef, status: ChangeResult['status'] | undefined, now: number): void {
     const opened = this.#opened.get(refKey(ref))
     if (status === 'rejected') this.#opened.delete(refKey(ref))
-    else if (opened?.until === Infinity) this.#opened.set(refKey(ref), { ...opened, until: now })
-  }
-
-  /** A look has told of it. @param at - when it was begun */
-  seen(ref: MemberRef, at: number): void {
-    if (at > (this.#opened.get(refKey(ref))?.until ?? Infinity)) this.#opened.delete(refKey(ref))
+    else if (opened?.endedAt === Infinity)
+      this.#opened.set(refKey(ref), { ...opened, endedAt: now })
   }
 
   /** The name does not resolve, and the own drain is shown. @param at - when the look was begun */
   drained(ref: MemberRef, process: string, at: number): void {
     this.#drained.set(refKey(ref), process)
-    this.seen(ref, at)
+    if (at > (this.#opened.get(refKey(ref))?.endedAt ?? Infinity)) this.#opened.delete(refKey(ref))
   }
 
   /** The name resolves: the own state is shown. */
@@ -343,8 +342,9 @@ export class Unresolved {
     this.#opened.delete(refKey(ref))
   }
 
-  /** Whether a server whose own state is not shown was made ready. */
-  isReady(ref: MemberRef, process: string): boolean {
-    return this.#opened.get(refKey(ref))?.process === process
+  /** Whether a server whose own state is not shown was made ready. @param at - when the look was begun */
+  isReady(ref: MemberRef, process: string, at: number): boolean {
+    const opened = this.#opened.get(refKey(ref))
+    return opened?.process === process && at <= opened.endedAt + SPEAKS
   }
 }

@@ -42,20 +42,26 @@ async function move(
     }
   }
   if (own === 'maint' && to === 'drain') await distrustHealth(tools, ref, from, ctx)
-  if (own === 'drain' && to === 'ready')
+  if (to === 'ready')
     for (const one of [ref, ...tools.point.followers.of(ref)]) await takeQueue(tools, one, ctx)
 }
 
+/** A limit for a moment: how much of the queue a server without one takes. */
+const MANY = 1_000
+
 /**
  * Gives an opened server its part of the queue. A server gets requests from there when it comes up, or when one of its own ends, and
- * what comes meanwhile joins them: one that only leaves drain stays without any while the others are full (2.6, 3.0, 3.2, 3.4).
+ * what comes meanwhile joins them: one that leaves drain, or came up at weight 0, stays without any while the others are full (2.6,
+ * 3.0, 3.2, 3.4). Setting its limit anew hands them out.
  */
 async function takeQueue(tools: Tools, ref: MemberRef, ctx: CallContext): Promise<void> {
   try {
     const { members, pools } = await lookAt(tools, ref, ctx)
     const { limit = 0 } = [...members.values()][0]?.row ?? {}
-    const isDue = limit > 0 && (pools.get(ref.pool)?.queued ?? 0) > 0
-    if (isDue) await tell(tools, ref, setLimit(ref, limit), ctx)
+    if ((pools.get(ref.pool)?.queued ?? 0) === 0) return
+    // Where there is none, one that is set and taken away does the same.
+    const line = limit > 0 ? setLimit(ref, limit) : `${setLimit(ref, MANY)};${setLimit(ref, 0)}`
+    await tell(tools, ref, line, ctx)
   } catch {
     // it is open, whatever became of this
   }

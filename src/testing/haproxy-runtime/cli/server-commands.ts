@@ -58,7 +58,7 @@ function weigh(context: Context, server: Server, text: string | undefined): Repl
     const refusal = 'Absolute weight can only be between 0 and 256 inclusive.\n'
     return say(context.state, 3, refusal)
   } else server.weight = value
-  context.worker.backend(server.backend)?.stateChanged(server)
+  context.worker.backend(server.backend)?.stateChanged(server, false)
   return silent()
 }
 
