@@ -38,11 +38,11 @@ const core: readonly string[] = []
 const http = [...core, 'undici']
 
 export const entries: readonly Entry[] = [
-  entry('', 'src/index.ts', core, 768),
+  entry('', 'src/index.ts', core, 769),
   ...adapter('haproxy-runtime', {
     about: 'HAProxy Runtime API, 2.6 and newer',
     externals: core,
-    kilobytes: 613,
+    kilobytes: 615,
     fake: { kilobytes: 132 },
   }),
   ...adapter('haproxy-dataplane', {
@@ -76,7 +76,7 @@ export const entries: readonly Entry[] = [
     kilobytes: 557,
     fake: { kilobytes: 139 },
   }),
-  entry('endpoints', 'src/endpoints/index.ts', [], 91, {
+  entry('endpoints', 'src/endpoints/index.ts', [], 92, {
     about: 'Kubernetes endpoint conditions to drains, as a pure function',
     page: 'docs/endpoint-conditions.md',
   }),
@@ -92,7 +92,7 @@ export const entries: readonly Entry[] = [
     about: 'what an adapter of your own is built with',
     page: 'docs/adapters/your-own.md',
   }),
-  entry('testing', 'src/testing/index.ts', [], 117, {
+  entry('testing', 'src/testing/index.ts', [], 118, {
     about: 'fakes, a clock, the contract suite',
     page: 'docs/testing.md',
   }),
