@@ -64,7 +64,7 @@ function inWords({ file, line, from, to }: Mutant): string {
 
 /** What a file needs that one process can't give it for thousands of runs: a runner's own clock, a process, much time. */
 const NEEDS_A_RUNNER =
-  /vi\.(?!spyOn|fn|restoreAllMocks)|uncaughtException|expect\.poll|beforeAll|node:child_process|fast-check/
+  /vi\.(?!spyOn|fn|restoreAllMocks)|uncaughtException|expect\.poll|beforeAll|afterAll|node:child_process|fast-check|\.for\(|\.concurrent|skipIf|onTestFinished|timeout: \d+_000 \}|support\/cases/
 
 /** Tests by the public names: they hold the rules of a record that a caller meets. */
 function testsByPublicNames(): string[] {
@@ -78,7 +78,12 @@ function testsByPublicNames(): string[] {
     'core/readings',
     'core/ready',
     'core/steps',
+    'core/tickets',
     'core/undo',
+    'combined',
+    'plan',
+    'reconcile',
+    'roll',
     'tickets',
   ].flatMap((folder) => testsIn(`test/unit/${folder}`))
   return files.filter((file) => !NEEDS_A_RUNNER.test(readFileSync(join(root, file), 'utf8')))

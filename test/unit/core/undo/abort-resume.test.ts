@@ -115,5 +115,9 @@ test('restore() of a resume that can not begin names each member', async () => {
   await using run = resume()
   await clock.advance(500)
   const report = await clock.runUntil(run.restore(), 60_000)
-  expect(only(report)).toMatchObject({ outcome: 'unreachable', error: { code: 'UNREACHABLE' } })
+  expect(only(report)).toMatchObject({
+    outcome: 'unreachable',
+    phase: 'draining',
+    error: { code: 'UNREACHABLE' },
+  })
 })

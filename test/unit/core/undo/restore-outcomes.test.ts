@@ -98,7 +98,11 @@ describe('restore(ticket) ends as', () => {
     lb.disconnect()
     const report = await clock.runUntil(restore(lb, ticket, { clock }))
     expect(report.outcome).toBe('unreachable')
-    expect(only(report)).toMatchObject({ outcome: 'unreachable', error: { code: 'UNREACHABLE' } })
+    expect(only(report)).toMatchObject({
+      outcome: 'unreachable',
+      phase: 'draining',
+      error: { code: 'UNREACHABLE' },
+    })
   })
 
   test('the worst of its members', async () => {
@@ -142,7 +146,11 @@ describe('restore() of a handle', () => {
     lb.disconnect()
     const report = await clock.runUntil(run.restore())
     await run.release()
-    expect(only(report)).toMatchObject({ outcome: 'unreachable', error: { code: 'UNREACHABLE' } })
+    expect(only(report)).toMatchObject({
+      outcome: 'unreachable',
+      phase: 'draining',
+      error: { code: 'UNREACHABLE' },
+    })
   })
 
   test('ends as overruled if another client changed it since', async () => {

@@ -73,7 +73,11 @@ describe('restore() of a handle whose balancer stays away', () => {
     await using run = await busy(lb, clock)
     lb.disconnect()
     const report = await clock.runUntil(run.restore(), 120_000)
-    expect(only(report)).toMatchObject({ outcome: 'unreachable', error: { code: 'UNREACHABLE' } })
+    expect(only(report)).toMatchObject({
+      outcome: 'unreachable',
+      phase: 'draining',
+      error: { code: 'UNREACHABLE' },
+    })
   })
 
   test('lets done resolve as aborted', async () => {
@@ -133,7 +137,11 @@ describe('restore() of a ticket', () => {
     await run.release()
     lb.disconnect()
     const report = await clock.runUntil(restore(lb, ticket, { clock, tickets }), 120_000)
-    expect(only(report)).toMatchObject({ outcome: 'unreachable', error: { code: 'UNREACHABLE' } })
+    expect(only(report)).toMatchObject({
+      outcome: 'unreachable',
+      phase: 'draining',
+      error: { code: 'UNREACHABLE' },
+    })
     expect(tickets.map.has('one')).toBe(true)
   })
 })
