@@ -57,8 +57,9 @@ const MANY = 1_000
 async function takeQueue(tools: Tools, ref: MemberRef, ctx: CallContext): Promise<void> {
   try {
     const { members, pools } = await lookAt(tools, ref, ctx)
-    const { limit = 0 } = [...members.values()][0]?.row ?? {}
-    if ((pools.get(ref.pool)?.queued ?? 0) === 0) return
+    const [shown] = members.values()
+    if (shown === undefined || (pools.get(ref.pool)?.queued ?? 0) === 0) return
+    const { limit } = shown.row
     // Where there is none, one that is set and taken away does the same.
     const line = limit > 0 ? setLimit(ref, limit) : `${setLimit(ref, MANY)};${setLimit(ref, 0)}`
     await tell(tools, ref, line, ctx)
