@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { CAPABILITY_WORDS } from '../../provider/capability-words.js'
 import type { LoadScope, MemberRef } from '../../provider/contract.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { assertSame, byName, readingOf, work } from './bench.js'
@@ -22,13 +23,6 @@ const HOSTILE = [
   'x'.repeat(5_000),
 ]
 
-/** The words that the core knows; it refuses others. */
-const WORDS: Readonly<Record<'counts' | 'maint' | 'removal', readonly unknown[]>> = {
-  counts: ['requests', 'connections', 'none'],
-  maint: ['gentle', 'cuts', 'unknown', 'none'],
-  removal: ['keeps', 'cuts', 'refuses', 'unknown', undefined],
-}
-
 /** What `describe` and `observe` owe. */
 export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   'describes itself sanely, and the same way twice': async (bench) => {
@@ -44,9 +38,11 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
     assert.ok(c.ladder.length > 1, 'the ladder has a state that takes no new work')
     assertSame(new Set(c.ladder).size, c.ladder.length, 'no state is named twice')
     assertSame(c.maint === 'none', !c.ladder.includes('maint'), 'maint agrees with the ladder')
-    for (const [key, words] of Object.entries(WORDS)) {
-      const value = c[key as keyof typeof WORDS]
-      assert.ok(words.includes(value), `capabilities.${key} is one of ${words.join(', ')}`)
+    const said = { maint: c.maint, counts: c.counts, removal: c.removal ?? 'unknown' }
+    for (const [key, words] of Object.entries(CAPABILITY_WORDS)) {
+      const known: readonly unknown[] = words
+      const isKnown = known.includes(said[key as keyof typeof said])
+      assert.ok(isKnown, `capabilities.${key} is one of ${words.join(', ')}`)
     }
     for (const key of ['freshness', 'blind', 'lateBound', 'minTimeout', 'minInterval'] as const) {
       const ms = c[key] ?? 0

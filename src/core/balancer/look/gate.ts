@@ -11,6 +11,7 @@ import type {
   Reading,
   Snapshot,
 } from '../../../provider/contract.js'
+import { CAPABILITY_WORDS } from '../../../provider/capability-words.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { printable, quote } from '../../../provider/quote.js'
@@ -160,7 +161,7 @@ function checkPresent(
 }
 
 const HOLDS: readonly unknown[] = ['drain', 'maint']
-const MAINT: readonly unknown[] = ['gentle', 'cuts', 'unknown', 'none']
+const MAINT: readonly unknown[] = CAPABILITY_WORDS.maint
 
 /** Returns the same list if nothing is wrong with it. */
 function checkScopes(scopes: readonly LoadScope[], known: Known): readonly LoadScope[] {
@@ -346,8 +347,6 @@ export function checkRefs(found: unknown, provider: string): readonly MemberRef[
   return [...new Map(refs.map((ref) => [refKey(ref), ref])).values()]
 }
 
-const COUNTS: readonly unknown[] = ['requests', 'connections', 'none']
-const REMOVAL: readonly unknown[] = ['keeps', 'cuts', 'refuses', 'unknown']
 const NUMBERS = ['freshness', 'blind', 'lateBound', 'minTimeout', 'minInterval'] as const
 
 /** Checks the answer of `describe()`. */
@@ -366,8 +365,8 @@ export function checkInfo(info: ProviderInfo, provider: string): ProviderInfo {
   if (!Array.isArray(ladder)) return fail('no ladder of admin states')
   for (const state of ladder) choose('ladder', state, STATES)
   choose('maint', capabilities.maint, MAINT)
-  choose('counts', capabilities.counts, COUNTS)
-  choose('removal', capabilities.removal ?? 'unknown', REMOVAL)
+  choose('counts', capabilities.counts, CAPABILITY_WORDS.counts)
+  choose('removal', capabilities.removal ?? 'unknown', CAPABILITY_WORDS.removal)
   for (const field of NUMBERS) {
     const value = capabilities[field]
     const optional = field === 'minTimeout' || field === 'minInterval'
