@@ -85,7 +85,7 @@ describe.concurrent('a drain that was killed', () => {
     expect((await io.play('orphans', 'west', ...config)).out).toBe('no drain is left over\n')
   })
 
-  test('of all, and of members of one of them, is named by the orphans of that one', async () => {
+  test('of all is named by the orphans of one of them', async () => {
     await using east = await fakeHaproxy()
     await using west = await fakeHaproxy()
     using io = new TestIo()

@@ -20,7 +20,7 @@ describe.each(PAIRS)(
   'a backup at work, Data Plane API $api before HAProxy $engine.version',
   { timeout: 60_000 },
   ({ engine, api }) => {
-    test('keeps it after a refused removal, while the program starts anew and as another process opens it', async () => {
+    test('keeps it from a refused removal to the opening by another process', async () => {
       await using rig = await front(engine, api, { maintCuts: false }, WITH_BACKUP)
       const { haproxy, backends, lb } = rig
       const status = (): Promise<string> => haproxy.stat('web', 'web1', 'status')

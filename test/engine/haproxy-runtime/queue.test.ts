@@ -18,14 +18,21 @@ async function waiting({ haproxy, s2 }: Lab): Promise<Promise<Answer>[]> {
   return sent
 }
 
+const BACKUP = '  server s3 127.0.0.1:9 backup\n'
+
 describe.each(engines('haproxy'))('a queue on HAProxy $version', (engine) => {
   it.concurrent.for([
-    ['from drain', false, ''],
-    ['from maintenance, by way of drain for its check', true, 'check inter 100 rise 2 fall 3'],
-    ['from maintenance', true, ''],
-  ] as const)('is served by a server that an undo opens %s', async ([, seal, s1], { expect }) => {
+    ['from drain', { seal: false }],
+    ['from maintenance', { seal: true }],
+    [
+      'from maintenance, by way of drain for its check',
+      { seal: true, s1: 'check inter 100 rise 2 fall 3' },
+    ],
+    ['from maintenance, at weight 0 for a backup', { seal: true, more: BACKUP }],
+  ] as const)('is served by a server that an undo opens %s', async ([, how], { expect }) => {
+    const { seal, s1, more } = { s1: '', more: '', ...how }
     const config = (port: (name: string) => number): string =>
-      site(port, 'web', { backend: FULL, s1 })
+      `${site(port, 'web', { backend: FULL, s1 })}${more}`
     await using it = await lab({ engine, config })
     await using lb = it.provider()
     await using run = startDrain(lb, web1, { timeout: '30s', seal })
@@ -37,11 +44,14 @@ describe.each(engines('haproxy'))('a queue on HAProxy $version', (engine) => {
     expect(it.s2.active).toBe(1)
   })
 
-  it.concurrent(
-    'is served by a server that ready() opens after another client drained it',
-    async ({ expect }) => {
+  it.concurrent.for([
+    ['with a limit', '', '1'],
+    ['without a limit', 'maxconn 0', ''],
+  ] as const)(
+    'is served by a server %s that ready() opens, and that keeps it',
+    async ([, s1, limit], { expect }) => {
       const config = (port: (name: string) => number): string =>
-        site(port, 'web', { backend: FULL })
+        site(port, 'web', { backend: FULL, s1 })
       await using it = await lab({ engine, config })
       await using lb = it.provider()
       await it.haproxy.cli('set server web/s1 state drain')
@@ -49,36 +59,7 @@ describe.each(engines('haproxy'))('a queue on HAProxy $version', (engine) => {
       await ready(lb, web1)
       for (const answer of await Promise.all(sent))
         expect(answer).toMatchObject({ status: 200, server: 's1' })
-      expect(await it.haproxy.stat('web', 's1', 'slim')).toBe('1')
+      expect(await it.haproxy.stat('web', 's1', 'slim')).toBe(limit)
     },
   )
-
-  it.concurrent(
-    'is served by a server that comes up at weight 0 for a backup',
-    async ({ expect }) => {
-      const config = (port: (name: string) => number): string =>
-        `${site(port, 'web', { backend: FULL })}  server s3 127.0.0.1:${port('s3')} backup\n`
-      await using it = await lab({ engine, config })
-      await using lb = it.provider()
-      await using run = startDrain(lb, web1, { timeout: '30s', seal: true })
-      expect((await run.done).outcome).toBe('idle')
-      const sent = await waiting(it)
-      expect((await run.restore()).outcome).toBe('restored')
-      for (const answer of await Promise.all(sent))
-        expect(answer).toMatchObject({ status: 200, server: 's1' })
-    },
-  )
-
-  it.concurrent('is served by a server without a limit', async ({ expect }) => {
-    const config = (port: (name: string) => number): string =>
-      site(port, 'web', { backend: FULL, s1: 'maxconn 0' })
-    await using it = await lab({ engine, config })
-    await using lb = it.provider()
-    await it.haproxy.cli('set server web/s1 state drain')
-    const sent = await waiting(it)
-    await ready(lb, web1)
-    for (const answer of await Promise.all(sent))
-      expect(answer).toMatchObject({ status: 200, server: 's1' })
-    expect(await it.haproxy.stat('web', 's1', 'slim')).toBe('')
-  })
 })

@@ -43,7 +43,7 @@ test('an undo whose path does not exist for a minute ends after 30 s', async () 
   expect(clock.now() - began).toBeLessThan(36_000)
 })
 
-test('a write that was lost is not called refused because its second try meets no path', async () => {
+test('a lost write is not refused by a second try that meets no path', async () => {
   using clock = ioClock()
   await using it = await rig({ latency: 20, clock: clock.latency })
   await using lb = connect(it.fake)

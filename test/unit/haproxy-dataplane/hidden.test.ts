@@ -154,7 +154,7 @@ describe.concurrent('a server whose name does not resolve', () => {
     expect((await present(lb, WEB1, 6_000)).own).toBe('maint')
   })
 
-  test('that another client drains again during our undo is not read as ready later', async () => {
+  test('that is drained again during our undo is not ready later', async () => {
     await using fake = await startFake()
     fake.setMask(WEB1, 0x28)
     let drained = false

@@ -76,7 +76,7 @@ describe.concurrent.each([
   })
 })
 
-test('a weight of 0 that a killed process has left on an open server is given back', async () => {
+test('a weight of 0 on an open server is given back after a kill', async () => {
   await using r = await rig({ config: CUTS, version: '3.4' }, GENTLE)
   await r.fake.run('set server web/web1 weight 0')
   expect((await present(r.lb, WEB1)).own).toBe('drain')
